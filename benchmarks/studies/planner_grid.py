@@ -1,7 +1,7 @@
 """What studies of many sizes get at each epsilon: the grid behind the planner's page.
 
 Each case is one simulated study, fitted at every epsilon; the page interpolates between cases
-(``skdpsurv.report.planner``), and a second experiment looks at it between them.
+(``skdpsurv.report.planner``) when they are smooth, and a second experiment looks at it there.
 """
 
 from __future__ import annotations
@@ -15,30 +15,36 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import stats
-from sklearn.isotonic import isotonic_regression
 
 from benchmarks.harness import Case, Experiment, Row, Setting, seed
 from benchmarks.pages import DOCS, Pages
+from benchmarks.studies.planner_smoothing import AS_IT_IS, LOG_ODDS, LOGARITHM, smoothed
 from skdpsurv import DPDiscreteTimeSurvival, DPKaplanMeierFitter
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.shape import Shape
 from skdpsurv.evaluation.forecast import small_delta
 from skdpsurv.evaluation.forecast_studies import ERROR_OF, Guess, Run, simulated
 from skdpsurv.report import planner
+from skdpsurv.survival.hazards.fit import PILOT_RECORDS
 
-PEOPLE, COLUMNS, EVENTS = (300, 1000, 3000, 10_000, 30_000), (2, 5, 10, 20), (0.1, 0.3, 0.8)
-EPSILONS = (0.1, 0.18, 0.3, 0.55, 1, 1.8, 3, 5.5, 10)
+PEOPLE, COLUMNS = (300, 1000, 3000, 10_000, 30_000), (2, 5, 10, 20)
+EVENTS = (0.1, 0.2, 0.35, 0.55, 0.8)
+#: Beyond 10, as a point between has the noise of other epsilons at the grid's.
+EPSILONS = (0.1, 0.18, 0.3, 0.55, 1, 1.8, 3, 5.5, 10, 20)
 CURVE_EPSILONS, GROUPS = (0.03, 0.1, 0.3, 1, 3, 10), (1, 2, 4, 8)
-#: Studies of a case, and points off the grid with the studies of each.
-STUDIES, POINTS, FRESH = 4, 20, 4
+#: Points off the grid, and the studies of each.
+POINTS, FRESH = 40, 40
 #: Concordance of the best model, share of epsilon for intervals, and of studies within ranges.
 BEST, INTERVALS, WITHIN = 0.7, 0.3, 0.8
 #: With fewer columns a fit has no use for a delta.
 DELTA_COLUMNS = 10
 MODEL, CURVES = "model", "curves"
-#: What falls with people and with epsilon, and what rises.
-MONOTONE = {"risk_error": -1, "half_width": -1, "finite": 1, "concordance": 1}
-MONOTONE |= {"concordance_low": 1, "concordance_high": 1}
+#: The page's grid; a budget is people times epsilon, and figures of models jump at one.
+PAGE = {"people": (300, 3000, 30_000), "size": (), "events": EVENTS}
+SIZES = {MODEL: (2, 3, 5, 7, 10, 14, 20), CURVES: (1, 2, 4, 8)}
+_JUMP = (30, 50, 80, 125, 0.999_999 * PILOT_RECORDS, PILOT_RECORDS, 320, 500, 800)
+BUDGETS = {MODEL: (*_JUMP, 1250, 2000, 3200, 5000, 8000, 12_500, 20_000, 50_000, 300_000)}
+BUDGETS[CURVES] = (9, 30, 100, 300, 1000, 3000, 10_000, 30_000, 300_000)
 #: Figures that are compared off the grid, with their names.
 COMPARED = {
     "concordance": "concordance",
@@ -47,6 +53,8 @@ COMPARED = {
     "finite": "share of finite intervals",
     "width": "their width",
 }
+#: What tells a point.
+POINT = ["people", "size", "events", "epsilon"]
 #: Largest relative error that is good enough, or else so many standard errors.
 CLOSE, ERRORS = 0.1, 2.0
 
@@ -129,6 +137,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     keys = ["what", "delta", "people", "size", "events", "epsilon"]
     by = rows.groupby(keys)
     found = by[["concordance", "calibration", "risk_error", "finite", "half_width"]].mean()
+    found["width"] = by.width.median()
     # Where the next study is expected, given these few. Absolute risks spread alike, however many
     # have an event, and so do ranks.
     alike = [key for key in keys if key != "events"]
@@ -138,45 +147,61 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
         spare = (n - 1).groupby(alike).transform("sum").clip(lower=1)
         variance = (by[name].var().fillna(0.0) * (n - 1) * unit**2).groupby(alike)
         spread = np.sqrt(variance.transform("sum") / spare) / unit
-        reach = stats.t.ppf(0.5 + WITHIN / 2.0, spare) * np.sqrt(1.0 + 1.0 / n) * spread
-        found[f"{name}_low"] = (found[name] - reach).clip(lower=0.0)
-        found[f"{name}_high"] = found[name] + reach
-    found["concordance_high"] = found.concordance_high.clip(upper=BEST)
-    # Weights vanish where no interval ends, and so has no width.
-    found["weight"] = found.finite
-    found["weighted_log_width"] = found.finite * np.log(by.width.median()).fillna(0.0)
+        found[f"{name}_reach"] = stats.t.ppf(0.5 + WITHIN / 2.0, spare) * spread
     return found
 
 
-def table(found: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return axes and values as the page has them; ``names`` are those of the axes."""
-    axes = {names[level]: sorted(found.index.unique(level)) for level in names}
-    found = found.reindex(pd.MultiIndex.from_product([axes[names[level]] for level in names]))
-    values, shape = {}, [len(ends) for ends in axes.values()]
-    for name in found.columns[found.notna().any()]:
-        if found[name].isna().any():
-            raise ValueError(f"{name} is not measured everywhere yet.")
-        cube = found[name].to_numpy().reshape(shape)
-        if sign := MONOTONE.get(name):
-            cube = monotone(cube, sign, [k for k, axis in enumerate(axes) if axis in RISING])
-        values[name] = [float(f"{value:.4g}") for value in cube.ravel()]
-    return {"axes": axes, "values": values}
+def page_table(known: pd.DataFrame, what: str, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return axes and values as the page has them: smooth, at the points of its grid.
+
+    Parameters
+    ----------
+    known : DataFrame
+        With people, size and events of simulated studies, and with epsilon if they had one.
+    what : str
+        "model" or "curves".
+    figures : mapping of str to (array of shape (n_known,), scale)
+    """
+    axes = {**PAGE, "size": SIZES[what]}
+    if "epsilon" in known:
+        axes["budget"] = BUDGETS[what]
+    at = pd.MultiIndex.from_product(axes.values(), names=axes).to_frame(index=False)
+    at["epsilon"] = at.get("budget", at.people) / at.people
+    known = known.assign(epsilon=known.get("epsilon", 1.0))
+    values = {name: smoothed(known, found, at, scale) for name, (found, scale) in figures.items()}
+    for name in ("concordance", "calibration") if what == MODEL else ():
+        reach = values.pop(f"{name}_reach")
+        values[f"{name}_low"] = np.maximum(values[name] - reach, 0.0)
+        values[f"{name}_high"] = values[name] + reach
+    for name in values.keys() & {"concordance", "concordance_low", "concordance_high"}:
+        values[name] = np.minimum(values[name], BEST)
+    names = {"size": "columns" if what == MODEL else "groups"}
+    axes = {names.get(name, name): list(ends) for name, ends in axes.items()}
+    shown = {name: [float(f"{one:.3g}") for one in found] for name, found in values.items()}
+    return {"axes": axes, "values": shown}
 
 
-#: Axes along which more is never worse: what seems so is chance.
-RISING = ("people", "epsilon")
+def model_table(found: pd.DataFrame) -> dict[str, Any]:
+    """Return the page's table of regressions."""
+    known = found.index.to_frame(index=False)
+    # Beside shares of events log odds vary less than risks, and may be interpolated.
+    odds_error = found.risk_error / (known.events * (1.0 - known.events)).to_numpy()
+    figures: dict[str, Any] = {
+        "concordance": (found.concordance, AS_IT_IS),
+        "calibration": (found.calibration, LOGARITHM),
+        "log_odds_error": (odds_error, LOGARITHM),
+        "finite": (found.finite, LOG_ODDS),
+        "width": (found.width, LOGARITHM),
+    }
+    for name in ("concordance_reach", "calibration_reach"):
+        figures[name] = (found[name].where(found[name] > 0.0), LOGARITHM)
+    return page_table(known, MODEL, figures)
 
 
-def monotone(cube: Any, sign: int, axes: Sequence[int]) -> Any:
-    """Return means that do not fall along some axes; ``sign`` -1: that do not rise."""
-    rising = sign * cube
-    for axis in axes * 3:
-        rising = np.apply_along_axis(isotonic_regression, axis, rising)
-    # By turns they come near to it; between these two it is so.
-    below, above = np.flip(rising, axes), rising
-    for axis in axes:
-        below, above = np.minimum.accumulate(below, axis), np.maximum.accumulate(above, axis)
-    return sign * (np.flip(below, axes) + above) / 2.0
+def curve_table(found: pd.DataFrame) -> dict[str, Any]:
+    """Return the page's table of curves."""
+    known = found.index.to_frame(index=False)
+    return page_table(known, CURVES, {"half_width": (found.half_width, LOGARITHM)})
 
 
 def grid(rows: pd.DataFrame) -> dict[str, Any]:
@@ -184,19 +209,22 @@ def grid(rows: pd.DataFrame) -> dict[str, Any]:
     found = summary(rows)
     finite = np.isfinite(found.index.get_level_values("epsilon"))
     private, without = found[finite], found[~finite].droplevel("epsilon")
-    model = {"people": "people", "size": "columns", "events": "events"}
-    curves = {"people": "people", "size": "groups", "events": "events"}
     pure = private.loc[MODEL, "no"]
     gaussian = private.loc[MODEL, "yes"].combine_first(pure) if "yes" in _deltas(private) else pure
-    studies = int(rows[rows.what == MODEL].repetition.max()) + 1
     return {
-        "about": {"studies": studies, "concordance": BEST, "intervals": INTERVALS},
-        "model": table(pure, model | {"epsilon": "epsilon"}),
-        "model_with_delta": table(gaussian, model | {"epsilon": "epsilon"}),
-        "model_without": table(without.loc[MODEL, "no"], model),
-        "curves": table(private.loc[CURVES, "no"], curves | {"epsilon": "epsilon"}),
-        "curves_without": table(without.loc[CURVES, "no"], curves),
+        "about": {"studies": numbers_of_studies(rows), "concordance": BEST, "intervals": INTERVALS},
+        "model": model_table(pure),
+        "model_with_delta": model_table(gaussian),
+        "model_without": model_table(without.loc[MODEL, "no"]),
+        "curves": curve_table(private.loc[CURVES, "no"]),
+        "curves_without": curve_table(without.loc[CURVES, "no"]),
     }
+
+
+def numbers_of_studies(rows: pd.DataFrame) -> list[int]:
+    """Return the least and the largest number of simulated studies of a regression."""
+    found = rows[rows.what == MODEL].groupby(["delta", "people"]).repetition.max() + 1
+    return [int(found.min()), int(found.max())]
 
 
 def _deltas(found: pd.DataFrame) -> Any:
@@ -209,9 +237,9 @@ def written(content: Mapping[str, Any]) -> str:
 
 
 def report(rows: pd.DataFrame, pages: Pages) -> None:
-    content = grid(rows)
     if pages.folder == DOCS:
-        Path(planner.GRID_FILE).write_text(written(content))
+        Path(planner.GRID_FILE).write_text(written(grid(rows)))
+    few, many = numbers_of_studies(rows)
     # The middle share of events.
     found = summary(rows).loc[MODEL, "no"]
     shares = sorted(found.index.unique("events"))
@@ -227,21 +255,21 @@ def report(rows: pd.DataFrame, pages: Pages) -> None:
         cells,
         "A part of the grid: concordance, mean absolute error of risk at the horizon, and share of "
         "intervals that are finite.",
-        f"Means of {content['about']['studies']} simulated studies, without a delta, where "
+        f"Means of {few} to {many} simulated studies, more of few people, without a delta, where "
         f"{shares[len(shares) // 2]:.0%} have an event. The best possible concordance is {BEST:g}, "
         f"there are two numbers to each boolean, and {INTERVALS:g} of epsilon is for intervals. In "
-        "the page, means do not fall with people or epsilon: where they would, which is chance, "
-        "neighbours are averaged.",
+        "the page they are smoothed by a Gaussian process.",
     )
 
 
-GRID = Experiment(
-    cases,
-    measure,
-    report,
-    # Widths of curves hardly vary.
-    repetitions=lambda case: 1 if case["what"] == CURVES else STUDIES,
-)
+def studies(case: Case) -> int:
+    """Return how many studies a case needs: of curves widths hardly vary."""
+    if case["what"] == CURVES:
+        return 1
+    return 6 if case["people"] > 3000 else 12 if case["delta"] == "yes" else 24
+
+
+GRID = Experiment(cases, measure, report, repetitions=studies)
 
 
 def points() -> list[Case]:
@@ -303,14 +331,16 @@ def report_fresh(rows: pd.DataFrame, pages: Pages) -> None:
     shown = [shown_at(row) for _, row in rows.iterrows()]
     ends = pd.DataFrame(shown)[["concordance_low", "concordance_high"]].to_numpy()
     within = rows.concordance.between(*ends.T).mean()
-    n_points = len(rows.drop_duplicates(["people", "size", "events", "epsilon"]))
+    n_points = len(rows.drop_duplicates(POINT))
+    last = found.merge(pd.DataFrame(points()[POINTS // 2 :])[POINT])
     pages.table(
         "planner_accuracy",
         ("figure", "close", "median difference", "median standard error"),
         cells,
         f"At {n_points} points off the grid, {found.close.sum()} of {len(found)} figures of the "
         f"page are close to a fresh simulation: within {CLOSE:.0%} (of a share: that many points), "
-        f"or within {ERRORS:g} of its standard errors. The page's range of concordance, for "
+        f"or within {ERRORS:g} of its standard errors; at half of them, not looked at before, "
+        f"{last.close.sum()} of {len(last)}. The page's range of concordance, for "
         f"{WITHIN:.0%} of studies, holds {within:.0%} of the fresh ones.",
         "Points at random between 300 and 10,000 people, 2 and 20 columns, 10 and 80 % of events, "
         f"and epsilons of 0.1 and 10, every fourth with a delta; {rows.repetition.max() + 1} fresh "

@@ -9,19 +9,16 @@ const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
 function interpolated(table, point) {
   const scaled = (axis, x) => (axis === "events" ? Math.log(x / (1 - x)) : Math.log(x));
-  const epsilons = table.axes.epsilon ?? [1];
-  let corners = [[0, 1, clamp(point.epsilon, epsilons[0], epsilons.at(-1))]];
+  const all = { ...point, budget: point.people * point.epsilon };
+  let corners = [[0, 1]];
   for (const [name, axis] of Object.entries(table.axes)) {
-    corners = corners.flatMap(([place, weight, epsilon]) => {
-      const x = clamp(name === "epsilon" ? epsilon : point[name], axis[0], axis.at(-1));
-      let k = 0;
-      while (k < axis.length - 2 && x > axis[k + 1]) k++;
-      const [low, here, high] = [axis[k], x, axis[k + 1]].map((one) => scaled(name, one));
-      const part = (here - low) / (high - low);
-      // At a corner epsilon is that with as much noise as here.
-      const alike = (own) => epsilon * (x / axis[own]) ** (GRID.noise[name] ?? 0);
-      return [[k, 1 - part], [k + 1, part]].map(([own, share]) => [place * axis.length + own, weight * share, alike(own)]);
-    });
+    const x = clamp(all[name], axis[0], axis.at(-1));
+    let k = 0;
+    while (k < axis.length - 2 && x > axis[k + 1]) k++;
+    const [low, here, high] = [axis[k], x, axis[k + 1]].map((one) => scaled(name, one));
+    const part = (here - low) / (high - low);
+    corners = corners.flatMap(([place, weight]) =>
+      [[k, 1 - part], [k + 1, part]].map(([own, share]) => [place * axis.length + own, weight * share]));
   }
   const found = {};
   for (const [name, values] of Object.entries(table.values)) {
@@ -83,11 +80,13 @@ function figures(state) {
   const whole = parts.reduce((sum, one) => sum + SHARES[one], 0);
   const own = (one) => ({ ...state, epsilon: state.epsilon * SHARES[one] / (state[one] ? whole : 5) });
   const model = interpolated(GRID[state.delta ? "model_with_delta" : "model"], own("model"));
-  const shown = model.finite >= GRID.least_finite && model.weight > 0;
-  model.width = shown ? Math.exp(model.weighted_log_width / model.weight) : NaN;
+  const model_without = interpolated(GRID.model_without, state);
+  // An error of log odds moves a risk most in the middle.
+  for (const one of [model, model_without]) one.risk_error = one.log_odds_error * state.events * (1 - state.events);
+  if (model.finite < GRID.least_finite) model.width = NaN;
   const factor = whole ? Math.exp(state.epsilon) : 1, odds = factor * state.prior;
   return {
-    model, model_without: interpolated(GRID.model_without, state),
+    model, model_without,
     curve: Math.min(interpolated(GRID.curves, own("curves")).half_width, 0.5),
     curve_without: interpolated(GRID.curves_without, state).half_width,
     ...tableHalves(state, own("table").epsilon),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,7 @@ from skdpsurv.report.text import FOLDER, PAGES
 #: Simulated studies: axes, and values in the order of their points, the last axis first to move.
 GRID_FILE: Path = FOLDER / "planner_grid.json"
 #: Figures that are interpolated by their logarithm, as they fall like powers.
-LOGARITHMIC = ("risk_error", "half_width")
-#: Powers of axes in what makes noise small, beside epsilon: noise has the length of the number of
-#: columns, and each coefficient of theirs is the smaller, the more there are.
-NOISE = {"people": 1.0, "columns": -1.5, "groups": -1.0}
+LOGARITHMIC = ("log_odds_error", "half_width", "width")
 #: Share of finite intervals from which a width is shown.
 LEAST_FINITE = 0.1
 
@@ -43,37 +40,30 @@ def grid() -> dict[str, Any]:
 def interpolated(table: Mapping[str, Any], point: Mapping[str, float]) -> dict[str, float]:
     """Return all figures of a table at a point, linear in logs of axes, and in logits of shares.
 
-    Noise depends on epsilon beside other axes (``NOISE``): at each corner of the grid epsilon is
-    that with as much noise as at the point. Beyond an end of an axis figures are those at the end.
+    In place of epsilon a table has the *budget*, people times epsilon, beside which figures change
+    little with the number of people. Beyond an end of an axis figures are those at the end.
 
     Parameters
     ----------
     table : mapping
-        With ``axes``, of which epsilon is the last one, and ``values``.
+        With ``axes`` and ``values``.
     point : mapping of str to float
         A value for each axis; others are not used.
     """
-    axes: dict[str, Sequence[float]] = table["axes"]
-    epsilons = axes.get("epsilon", (1.0,))
-    start = min(max(point.get("epsilon", 1.0), epsilons[0]), epsilons[-1])
-    corners = [(0, 1.0, start)]
-    for name, ends in axes.items():
-        found = []
-        for place, weight, epsilon in corners:
-            x = min(max(epsilon if name == "epsilon" else point[name], ends[0]), ends[-1])
-            k = max(bisect_left(ends, x, 1, len(ends) - 1) - 1, 0)
-            low, here, high = (_scaled(name, one) for one in (ends[k], x, ends[k + 1]))
-            part = (here - low) / (high - low)
-            for own, share in ((k, 1.0 - part), (k + 1, part)):
-                alike = epsilon * (x / ends[own]) ** NOISE.get(name, 0.0)
-                found.append((place * len(ends) + own, weight * share, alike))
-        corners = found
-    places, weights, _ = map(np.array, zip(*corners, strict=True))
+    at = {**point, "budget": point["people"] * point.get("epsilon", 1.0)}
+    places, weights = np.zeros(1, dtype=np.intp), np.ones(1)
+    for name, ends in table["axes"].items():
+        x = min(max(at[name], ends[0]), ends[-1])
+        k = max(bisect_left(ends, x, 1, len(ends) - 1) - 1, 0)
+        low, here, high = (_scaled(name, one) for one in (ends[k], x, ends[k + 1]))
+        part = (here - low) / (high - low)
+        places = np.add.outer((k, k + 1), places * len(ends)).ravel()
+        weights = np.multiply.outer((1.0 - part, part), weights).ravel()
     figures = {}
     for name, values in table["values"].items():
-        at = np.array(values)[places]
+        corners = np.array(values)[places]
         is_log = name in LOGARITHMIC
-        value = float(weights @ (np.log(at) if is_log else at))
+        value = float(weights @ (np.log(corners) if is_log else corners))
         figures[name] = math.exp(value) if is_log else value
     return figures
 
@@ -88,7 +78,8 @@ def model_figures(point: Mapping[str, float], has_delta: bool = False) -> dict[s
     Parameters
     ----------
     point : mapping of str to float
-        With people, columns, events (their share) and epsilon, that of the regression.
+        With people, columns, events (their share, within the grid) and epsilon, that of the
+        regression.
     has_delta : bool, default=False
         Whether the fit has a delta, of 1/n².
 
@@ -107,9 +98,11 @@ def model_figures(point: Mapping[str, float], has_delta: bool = False) -> dict[s
     True
     """
     found = interpolated(grid()["model_with_delta" if has_delta else "model"], point)
-    weight, total = found.pop("weight"), found.pop("weighted_log_width")
-    shown = found["finite"] >= LEAST_FINITE and weight > 0.0
-    return {**found, "width": math.exp(total / weight) if shown else math.nan}
+    # An error of log odds moves a risk most in the middle.
+    found["risk_error"] = found.pop("log_odds_error") * point["events"] * (1.0 - point["events"])
+    if found["finite"] < LEAST_FINITE:
+        found["width"] = math.nan
+    return found
 
 
 def planner_page() -> str:
@@ -117,7 +110,7 @@ def planner_page() -> str:
     inlined = {
         name: Markup((FOLDER / f"planner.{name}").read_text("utf-8")) for name in ("js", "css")
     }
-    about = {"logarithmic": LOGARITHMIC, "least_finite": LEAST_FINITE, "noise": NOISE}
+    about = {"logarithmic": LOGARITHMIC, "least_finite": LEAST_FINITE}
     data = Markup(json.dumps({**grid(), **about}, separators=(",", ":")))
     page = PAGES.get_template("planner.html.jinja")
     return page.render(version=__version__, data=data, about=grid()["about"], **inlined)

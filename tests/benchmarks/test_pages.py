@@ -78,9 +78,15 @@ def test_every_figure_is_drawn(tmp_path):
     assert here == anew
 
 
+@pytest.mark.slow
 def test_the_planner_has_the_grid_that_was_measured():
-    rows = Results(RESULTS / "planner_grid.csv").frame
-    assert planner.GRID_FILE.read_text() == planner_grid.written(planner_grid.grid(rows))
+    """But for rounding in the search for lengths of the smoothing."""
+    found, own = planner_grid.grid(Results(RESULTS / "planner_grid.csv").frame), planner.grid()
+    assert found["about"] == own["about"]
+    for name in own.keys() - {"about"}:
+        assert found[name]["axes"] == own[name]["axes"]
+        for figure, values in own[name]["values"].items():
+            assert found[name]["values"][figure] == pytest.approx(values, rel=0.02, abs=2e-3)
 
 
 def test_every_table_is_included_and_every_result_has_an_experiment():
