@@ -62,11 +62,13 @@ _ASKED |= {"inference_covariance": "Histogram SecondMoments", "integrated_brier"
 _ASKED |= {"group_sizes": "none", "n_events": "ladder", "lambda": "Sum", "rho": "Sum"}
 _ASKED |= dict.fromkeys(("counts", "entries", "follow_up", "n_bins"), "Histogram")
 _ASKED |= dict.fromkeys(("risk_offsets", "time_offsets", "entry_offsets"), "CellSums")
-#: Other released numbers, which follow from these or are public; and the fields of a file.
-_KNOWN = """brier curve edges evidence_coef evidence_error inference_estimate inference_hidden table
-    inference_known log_covariance max_cumulative_hazard max_residual mean_weight n_cells weights
-    public_index recalibration_knots recalibration_slope risk_edges row_center row_radius row_scale
-    signed time_edges"""
+#: Other numbers, which follow or are public, after what has them; and the fields of a file.
+_KNOWN = """fits evidence_coef evidence_error max_cumulative_hazard max_residual row_center
+    row_scale row_radius; DPHistogram() edges; HybridMEstimator() curve n_cells public_index signed
+    weights; PerturbedHistogramMEstimator() weights; lambda log_covariance; intercept
+    recalibration_slope; inference_covariance inference_estimate inference_hidden inference_known
+    mean_weight; recalibration_shift recalibration_knots recalibration_slope; integrated_brier brier
+    risk_edges table time_edges"""
 _FIELDS = """columns estimator feature_names_in fit_guarantee fit_plan guarantee made_with noise
     n_features_in parameters plan receipt schema_version study target_names values"""
 _OF_EVALUATION = """c_index cause expected_observed groups guarantee integrated_brier level max_time
@@ -164,9 +166,8 @@ def follows(own: Any, found: Any, what: str, above: Any = NEAR, below: Any = ULP
     need(holds, f"{what} is {float(own):.12g}, and follows as {float(found):.12g}")
 
 
-# ---- Prices: an epsilon, or a mu of Gaussian noise.
 class Spent(NamedTuple):
-    """Prices of measurements of the same people, one after another, added up."""
+    """Prices of measurements of the same people, each an epsilon or a mu of Gaussian noise."""
 
     epsilon: Fraction = ZERO  # of those without a delta
     rho: Fraction = ZERO  # of all, as an epsilon is worth as much as a mu
@@ -183,8 +184,7 @@ class Spent(NamedTuple):
 
     def covers(self, other: Spent) -> bool:
         """Say whether this allows the other, in each unit, or all of it as a mu."""
-        each = zip(self, other, strict=True)
-        pairs = (*each,), ((self.rho_of_mu, other.rho),)
+        pairs = (*zip(self, other, strict=True),), ((self.rho_of_mu, other.rho),)
         return any(all(own <= most * (1 + ROUNDING) ** 2 for most, own in some) for some in pairs)
 
 
@@ -227,7 +227,6 @@ def epsilon_of(spent: Spent, delta: Fraction) -> Fraction:
     return min(least(spent.rho), least(spent.rho_of_mu) + spent.epsilon)
 
 
-# ---- Queries.
 def _integers(query: Node, law: str) -> tuple[list[Fraction], list[Fraction]]:
     """Return the sensitivity, in L1 or in L2, and the lattice of each part of an answer."""
     kind = query.have("kind")
@@ -263,10 +262,8 @@ def _vectors(query: Node, law: str) -> tuple[Fraction, Fraction]:
         columns, squares = query.count("n_columns"), query.count("n_squares", 0)
         squared, d = query.count("squared_move"), columns + squares
         least = 4 * squares + min(8, 4 * (columns - squares))  # noise.md: if others are one group
-        need(4 * squares <= least <= squared <= 4 * columns, "a column moves by at most 2")
-        need(
-            not squares or query.number("square_weight") <= Fraction(1.665), "squares move by more"
-        )
+        light = not squares or query.number("square_weight") <= Fraction(1.665)
+        need(light and 4 * squares <= least <= squared <= 4 * columns, "columns move by more")
         move = (root(squared) + 2 * root(d) * error) / n
     else:
         need(kind == "SecondMoments", f"a query of the kind {kind!r:.40}", NEW)
@@ -332,8 +329,8 @@ def _constants(loss: Node) -> tuple[Fraction, Fraction, int, list[tuple[str, int
         return 2 * slope * norm, bend * norm**2, 1, [("coef", d)]
     slope, radius, diameter = map(loss.positive, ("event_slope", "radius", "diameter"))
     q, n_basis, link = loss.count("n_intervals"), loss.count("n_basis"), loss.have("link")
-    known = link in _LINKS and (slope == 1 or link == "probit")
-    need(diameter <= 2 * radius and known, "radius, diameter, link and slope do not fit together")
+    known = link in _LINKS and (slope == 1 or link == "probit") and diameter <= 2 * radius
+    need(known, "radius, diameter, link and slope do not fit together")
     strata = loss.count("n_strata", most=10**4) if "n_strata" in loss else 1
     diameter = max(diameter, root(2 * radius**2)) if strata > 1 else diameter
     caps = [slope * (q if cap is None else number_of(cap, "a cap")) for cap in loss.several("caps")]
@@ -346,7 +343,7 @@ def _constants(loss: Node) -> tuple[Fraction, Fraction, int, list[tuple[str, int
     if "n_terms" in loss:  # functions of time: their norm, their distance, and their numbers
         reach, width = loss.positive("reach"), loss.positive("width")
         n_functions, n_terms = loss.count("n_functions"), loss.count("n_terms")
-        need(width <= 2 * reach, "functions of time are further apart than they are long")
+        need(width <= 2 * reach and n_terms <= n_functions * d, "functions of time do not fit")
         need(len(caps) == 1, "causes whose effects change", NEW)
 
     def length(u: Fraction, v: Fraction) -> Fraction:  # discrete_hazard.md, effects that change
@@ -607,25 +604,26 @@ def _check_inputs(inputs: Node, tree: Tree) -> None:
             elif name != "n_steps":  # which neither end bounds
                 low, high = sorted(map(value.number, ("from", "to")))
                 need(0.95 * low <= own <= 1.05 * high, f"{name} of a fit")
+    if {"epsilon_fit", "mu_fit"} & {*inputs}:
+        names = [name for name in inputs if name.startswith(("epsilon_", "mu_"))]
+        each = [Spent.of(name.split("_")[0], one) for name in names for one in inputs.each(name)]
+        pays(tree.cost, sequence(each), "the prices that the guarantee states")
     n = inputs.n_people()
     levels = [inputs[name] for name in ("n_low_level", "n_high_level") if inputs.get(name)]
     split = tree.seen["levels"] or [n] * bool(levels)  # a stack may have one part
     need({*tree.seen["n_records"]} <= {n} and split == levels, "n_records is not that of the fits")
     for name, found in (*tree.seen["runs"],) if "eta" in inputs else ():
-        near = abs(inputs.number(name, -1.0) - Fraction(found)) <= 1e-9 * abs(found)
-        need(near, f"{name} is not that of the runs")
+        need(abs(inputs.number(name, -1.0) - Fraction(found)) <= 1e-9 * abs(found), "other runs")
 
 
 # ---- Releases.
 def check_words(promised: Node) -> None:
     """Look at neighbours and status of a guarantee, and at whether it promises anything."""
-    status, relation = promised.have("status"), str(promised.have("neighbours"))
+    status, relation, told = promised.have("status"), promised.have("neighbours"), "replace-one"
     need(isinstance(promised.have("assumptions"), list), "assumptions are no list")
     for suffix, words in _SAID.items():
-        told = any(str(one).startswith(words) for one in promised["assumptions"])
-        need((suffix in relation) == told, f"{relation}, and assumptions say otherwise")
-        relation = relation.replace(suffix, "")
-    need(relation == "replace-one" and status in STATUSES, "unknown neighbours or status")
+        told += suffix * any(str(one).startswith(words) for one in promised["assumptions"])
+    need(relation == told, f"{relation}, and assumptions say otherwise")
     need(promised.have("epsilon") != "inf", "epsilon is infinite: nothing is promised", NEW)
     need(status in ("proved", "asserted"), f"the status is {status!r}, which is no promise", NEW)
     need(not promised.get("not_covered"), "the guarantee says that it does not cover all", NEW)
@@ -638,9 +636,8 @@ def _check_guarantee(release: Node, of: str = "") -> tuple[Tree, str]:
     need(release.get(f"{of}plan") is not None, "no plan is stated, as by older versions", NEW)
     tree = Tree(release.part(f"{of}plan"), str(release.get("estimator", "")))
     found = check_total(promised, tree.cost)
-    if tree.cost.rho_of_mu:
-        follows(promised.number("rho"), tree.cost.rho, "rho")
-    need(tree.cost.rho_of_mu or "rho" not in promised, "rho is stated where noise is Gaussian")
+    rho = tree.cost.rho if tree.cost.rho_of_mu else ZERO
+    follows(promised.number("rho") if rho or "rho" in promised else rho, rho, "rho")
     need(not promised.get("renyi"), "divergences are those of a search")
     _check_inputs(promised.part("public_inputs"), tree)
     return tree, found
@@ -662,26 +659,33 @@ def check_values(release: Node, tree: Tree) -> None:
     values, parameters = _of_model(release)
     ends = [name for name in values if name.endswith("intercept")]
     fitted = [name for name in values if "coef" in name and name != "evidence_coef"]
-    fields = _FIELDS if "estimator" in release else _OF_EVALUATION
-    new = {*values} - {*_ASKED, *ends, *fitted, *_KNOWN.split()} | {*release} - {*fields.split()}
+    fields = _FIELDS if release.get("estimator") else _OF_EVALUATION
+    has = {*values, *release, f"{release.get('estimator')}()", "fits" * bool(fitted)}
+    known = [one for by, *names in map(str.split, _KNOWN.split(";")) if by in has for one in names]
+    new = {*values} - {*_ASKED, *ends, *fitted, *known} | {*release} - {*fields.split()}
     need(not new, f"no rule for {min(new, default='')}, which is released", NEW)
+    need('"' not in json.dumps([*values.values()]), "what is released is more than numbers")
     wanted = " ".join(_ASKED.get(name, "") for name in (*values, *parameters, *release)).split()
     wanted += ["Histogram", "CellSums"] * (len(_rows(values.get("recalibration_knots", []))) - 1)
     if "grid" in parameters or release.get("estimator") == "DPTableOne":
         columns = release.part("columns").part("parameters").parts("columns")
         by = len(values["counts"]) > 1  # and there is one above
         wanted += ["Histogram"] * (sum("interaction" not in one for one in columns) - by - 1)
-    if parameters.get("method") == "subset":  # an order, counts of candidates, and one choice
+    if tree.estimator == "HybridMEstimator" and parameters.have("method") != "subset":
+        wanted += ["Histogram" if values.number("n_cells") else "MeanOfRows"]
+    elif tree.estimator == "HybridMEstimator":  # an order, counts of candidates, and one choice
         inputs = (release.get("fit_guarantee") or release["guarantee"])["public_inputs"]
         wanted += ["Histogram"] * (1 + len(inputs.several("candidate_sizes")))
         wanted += ["Sums"] * len(values.get("curve", [])) or ["permute-and-flip"]
+    caps = values.get("max_cumulative_hazard", [])
     if any(values.get("row_center", [])) and not release.get("columns"):  # with public centres
-        wanted += ["MeanOfRows"] + ["Histogram"] * ("causes" in parameters)
-    elif "causes" in parameters and len({*values.get("max_cumulative_hazard", [])}) > 1:
+        wanted += ["MeanOfRows"] + ["Histogram"] * ("causes" in parameters or len(caps) > 1)
+    elif len({*caps}) > 1:
         wanted += ["Histogram"]  # caps of causes follow from a life table
     missing = Counter(wanted) - Counter(tree.seen["asked"])
     need(not missing, f"the plan has not all that is released: no {min(missing, default='')}")
     fits, split = tree.seen["fits"], sum(name.startswith("low_level_coef_") for name in values)
+    split *= parameters.get("partition") == "samples"  # not on groups of columns
     same = split == len(tree.seen["parts"]) and (split or not tree.seen["levels"])
     need(same, "people are split for other models than are released")
     one = bool(ends and parameters.get("fit_intercept", True))
@@ -695,17 +699,17 @@ def check_values(release: Node, tree: Tree) -> None:
 
 def _check_losses(release: Node, tree: Tree) -> None:
     """Compare bounds, links and kinds of losses with those that predictions are made by."""
-    values, parameters = _of_model(release)
-    values = Node({"max_cumulative_hazard": [None], **values}.items())
-    for loss in (fit.loss for fit in tree.seen["fits"]):
+    (values, parameters), below = _of_model(release), len(tree.seen["parts"])  # models of a stack
+    for number, loss in enumerate(fit.loss for fit in tree.seen["fits"]):
         hazard = loss["kind"] == "hazard"
         ends = not (hazard or tree.published) and parameters.get("fit_intercept", True)
         last = parameters.number("intercept_scaling") if ends else 0  # a constant column
-        need(not hazard or loss["weighted"] or "mean_weight" not in values, "rows are weighted")
+        need(loss.get("weighted", 1) or "inference_covariance" not in values, "rows are weighted")
         need(loss["data_norm"] ** 2 >= (1 + last**2) * (1 - NEAR), "rows beyond their bound", NEW)
         bounds = "max_cumulative_hazard" if hazard else "max_residual"
-        stated = (values.have(bounds), *values.several(bounds))
-        need(loss["caps" if hazard else "slope"] in stated, f"{bounds} is not that of the fits")
+        stated = values.several(bounds) if bounds in values else [None]
+        same = stated == loss["caps"] if hazard else stated[-(number >= below)] == loss["slope"]
+        need(same, f"{bounds} is not that of the fits")
         for name in ("link", "n_intervals") if hazard else ():
             need(parameters.get(name, "logit") == loss[name], f"{name} of predictions is another")
 
@@ -730,8 +734,7 @@ def _check_last(release: Node, tree: Tree, last: Tree) -> None:
 
 def verified(name: str, promised: Node, tree: Tree, found: str) -> Verdict:
     """Return the verdict on a guarantee that is that of a tree."""
-    of_groups = "-same-group" in promised["neighbours"] or not tree.seen["public"]
-    need(of_groups, "an answer without noise, and no groups are public")
+    need("-same-group" in promised["neighbours"] or not tree.seen["public"], "no groups are public")
     granted = [*dict.fromkeys(tree.seen["public"] + tree.seen["granted"])]
     granted.append("the program drew this noise, once, and published nothing else")
     granted.append("a record is clipped and counted as its queries and losses say")
@@ -758,6 +761,7 @@ def check_release(source: str | Path | Node) -> Verdict:
         need(not trained and release.get("fit_plan") is None, "a last fit has no guarantee")
     check_values(release, last)
     _check_losses(release, last)
+    tree.seen["granted"] += ["evaluation.md: edges without a choice are public"] * is_evaluation
     need(is_evaluation or release.part("noise") == last.gives, "the noise on values is another")
     return verified(str(release.get("estimator", "an evaluation")), promised, tree, found)
 

@@ -28,7 +28,7 @@ WORDS = """name mechanism source assumptions not_covered alpha calibration class
     n_public n_cells candidate_sizes by_is_public n_columns prior scales max_cumulative_hazard
     n_bins bounds outcome n_blocks n_records late_entry n_intervals from to epsilon_counts
     epsilon_residuals mu_residuals epsilon_recalibration mu_recalibration epsilon_inference status
-    n_levels n_partitions over_time epsilon_center"""
+    n_levels n_partitions over_time"""
 HARMLESS = set(WORDS.split())
 #: Where a tolerance is the least there is, nothing depends on some; of a table, one bound is used.
 HARMLESS |= {"center_loss", "center_norm", "loss_at_zero", "weighted", "diameter", "height"}

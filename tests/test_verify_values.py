@@ -450,3 +450,92 @@ def test_a_published_price_of_curvature_is_not_covered():
     model = published.PublishedDiscreteTimeSurvival(0.01, max_time=1.0, n_intervals=8)
     text = model.fit(data.X, data.y).release_.to_json()
     assert verify(text).word == "not covered"
+
+
+@pytest.mark.parametrize("name", ["edges", "table", "evidence_coef", "weights", "curve"])
+def test_a_number_is_known_by_what_it_is_beside(name):
+    """Entries by the name of what only follows, or is public, would cost nothing."""
+    release = release_of("DPKaplanMeierFitter: late entry")
+    release["values"][name] = release["values"].pop("entries")
+    del release["plan"]["nodes"][1]
+    assert verify(settled(release)).reason.startswith("no rule for")
+
+
+@pytest.mark.parametrize("values", [{"counts": ["12 35"]}, {"counts": {"12": 35}}, {"rho": "12"}])
+def test_what_is_released_is_numbers(values):
+    """Words may hold any number of numbers."""
+    release = release_of("DPKaplanMeierFitter: everybody")
+    release["values"] |= values
+    assert verify(json.dumps(release)).reason == "what is released is more than numbers"
+
+
+@pytest.mark.parametrize("name", ["cells and residuals", "cells", "residuals", "subset"])
+def test_weights_are_of_a_method(name):
+    release = release_of(f"HybridMEstimator: {name}")
+    parameters = dict(release["parameters"])
+    del release["parameters"]["method"]
+    assert verify(settled(release)).reason.startswith("'method' is not stated")
+    if name == "cells and residuals":
+        release["parameters"] = parameters
+        del release["plan"]["nodes"][0]
+        assert verify(settled(release)).reason.endswith("no Histogram")
+
+
+def test_rows_of_standard_errors_are_weighted():
+    release = release_of(f"{STRATA}, standard errors")
+    del release["values"]["mean_weight"]
+    text = calibrated(release, lambda loss: loss.update(weighted=False))
+    assert verify(text).reason == "rows are weighted"
+
+
+def test_caps_of_causes_follow_from_a_life_table():
+    release = release_of("DPCompetingRisks: late entries with standard errors")
+    del release["parameters"]["causes"]
+    del release["plan"]["nodes"][0]["nodes"][0]
+    assert verify(settled(release)).word == "refuted"
+
+
+def test_a_stack_on_groups_of_columns_is_no_split():
+    release = release_of("PrivateStackingClassifier: rows")
+    release["parameters"]["partition"] = "features"
+    reason = "people are split for other models than are released"
+    assert verify(json.dumps(release)).reason == reason
+
+
+def test_a_part_of_a_stack_has_the_slope_of_parts():
+    release = release_of("PrivateStackingClassifier: rows, stacked")
+    release["values"]["max_residual"] = [1.0, 0.5]
+    assert verify(settled(release)).reason == "max_residual is not that of the fits"
+
+
+def test_a_release_has_an_estimator():
+    """Losses in units of a rank are those of an evaluation."""
+    release = release_of("HybridMEstimator: subset")
+    for node in measurements(release["plan"]):
+        if node["law"] == "permute-and-flip":
+            node["sensitivity"] = [2]
+    release["estimator"] = ""
+    assert verify(json.dumps(release)).word == "not covered"
+
+
+@pytest.mark.parametrize("relation", ["replace-person-one", "replace-one-person-person", None])
+def test_neighbours_are_those_of_the_assumptions(relation):
+    release = release_of("DPKaplanMeierFitter: people")
+    release["guarantee"]["neighbours"] = relation
+    assert verify(json.dumps(release)).reason == f"{relation}, and assumptions say otherwise"
+
+
+def test_edges_without_a_choice_are_granted(evaluation):
+    """Those that are stated are released as those that are chosen."""
+    other = json.loads(evaluation)
+    del other["plan"]["nodes"][:2]
+    other["guarantee"]["epsilon"] = 0.84
+    assert any("edges without a choice" in one for one in verify(json.dumps(other)).granted)
+
+
+def test_functions_of_time_are_enough_for_their_products():
+    release = release_of(f"{STRATA}, changing, standard errors")
+    for node in measurements(release["plan"]):
+        for fit in node.get("fits", ()):
+            fit["loss"] |= {"n_functions": 1, "n_features": 3}
+    assert verify(json.dumps(release)).reason == "functions of time do not fit"
