@@ -1,7 +1,7 @@
 """What studies of many sizes get at each epsilon: the grid behind the planner's page.
 
 Each case is one simulated study, fitted at every epsilon; the page interpolates between cases
-(``skdpsurv.report.planner``) when they are smooth, and a second experiment looks at it there.
+(``skdpsurv.report.planner``) once figures are smooth, and a second experiment looks there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from skdpsurv.survival.hazards.fit import PILOT_RECORDS
 
 PEOPLE, COLUMNS = (300, 1000, 3000, 10_000, 30_000), (2, 5, 10, 20)
 EVENTS = (0.1, 0.2, 0.35, 0.55, 0.8)
-#: Beyond 10, as a point between has the noise of other epsilons at the grid's.
+#: Beyond 10, so that what is smoothed does not end where the page's slider does.
 EPSILONS = (0.1, 0.18, 0.3, 0.55, 1, 1.8, 3, 5.5, 10, 20)
 CURVE_EPSILONS, GROUPS = (0.03, 0.1, 0.3, 1, 3, 10), (1, 2, 4, 8)
 #: Points off the grid, and the studies of each.
