@@ -40,8 +40,7 @@ BEST, INTERVALS, WITHIN = 0.7, 0.3, 0.8
 DELTA_COLUMNS = 10
 MODEL, CURVES = "model", "curves"
 #: The page's grid; a budget is people times epsilon, and figures of models jump at one.
-PAGE = {"people": (300, 3000, 30_000), "size": (), "events": EVENTS}
-SIZES = {MODEL: (2, 3, 5, 7, 10, 14, 20), CURVES: (1, 2, 4, 8)}
+PAGE_PEOPLE, SIZES = (300, 3000, 30_000), {MODEL: (2, 3, 5, 7, 10, 14, 20), CURVES: GROUPS}
 _JUMP = (30, 50, 80, 125, 0.999_999 * PILOT_RECORDS, PILOT_RECORDS, 320, 500, 800)
 BUDGETS = {MODEL: (*_JUMP, 1250, 2000, 3200, 5000, 8000, 12_500, 20_000, 50_000, 300_000)}
 BUDGETS[CURVES] = (9, 30, 100, 300, 1000, 3000, 10_000, 30_000, 300_000)
@@ -162,7 +161,7 @@ def page_table(known: pd.DataFrame, what: str, figures: Mapping[str, Any]) -> di
         "model" or "curves".
     figures : mapping of str to (array of shape (n_known,), scale)
     """
-    axes = {**PAGE, "size": SIZES[what]}
+    axes = {"people": PAGE_PEOPLE, "size": SIZES[what], "events": EVENTS}
     if "epsilon" in known:
         axes["budget"] = BUDGETS[what]
     at = pd.MultiIndex.from_product(axes.values(), names=axes).to_frame(index=False)
