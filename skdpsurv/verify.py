@@ -281,7 +281,7 @@ def _lattice(scale: Fraction) -> Fraction:
     return Fraction(2) ** (math.frexp(scale / 256)[1] - 1)
 
 
-def _check_query(node: Node, price: Spent, shown: bool) -> None:
+def _check_query(node: Node, price: Spent, is_released: bool) -> None:
     """Compare sensitivity, lattice, variance and price of an answer with its query and scale."""
     law, query, scales = node["law"], node.part("query"), node.each("scale")
     unit, norm, _ = _LAWS[law]
@@ -293,7 +293,7 @@ def _check_query(node: Node, price: Spent, shown: bool) -> None:
     else:
         ((move, variance), (largest,)), n = (_vectors(query, law), scales), 1
         moves, steps = [move], [_lattice(largest)]
-    seen = not shown or all(move * step >= 1 for move, step in zip(moves, steps, strict=True))
+    seen = not is_released or all(move * step >= 1 for move, step in zip(moves, steps, strict=True))
     need(seen and all(moves), "a record moves no answer, or by less than it may")
     for own, step in zip(node.each("lattice"), steps, strict=True):
         follows(own, step, "a lattice")
@@ -526,7 +526,7 @@ class Tree:
             self.seen["n_records"][before[0] :] = [sum(parts)]
             self.seen["levels"] += parts
 
-    def measured(self, node: Node, price: Spent, shown: bool) -> Spent:
+    def measured(self, node: Node, price: Spent, is_released: bool) -> Spent:
         law, (unit, most) = node.have("law"), price.size
         if law == "none" and not most:
             need(not {"query", "gives", "fits"} & {*node}, "an answer about records has no noise")
@@ -537,7 +537,7 @@ class Tree:
         _, norm, theorem = _LAWS[law]
         self.seen["granted"].append(theorem)
         if norm:
-            _check_query(node, price, shown or "gives" in node)
+            _check_query(node, price, is_released or "gives" in node)
             query, n = node["query"], len(node.several("scale"))
             kind = query["kind"].replace("Histograms", "Histogram")
             self.seen["asked"] += [kind] * (query["number"] if kind == "Sums" else n)
